@@ -15,7 +15,7 @@ impl Heap {
         let Some(bound) = collector.guard.waiting.filter(|_| self.is_mode(Mode::Guard)) else {
             return budget;
         };
-        let is_reached = found.kept >= bound;
+        let is_reached = found.bounded >= bound;
         let reported = match collector.guard.at_bound {
             AtBound::Collect => 0,
             AtBound::Warn if is_reached => found.kept,
@@ -28,7 +28,8 @@ impl Heap {
         if is_reached && collector.guard.at_bound == AtBound::Warn {
             return budget;
         }
-        budget.min(bound.saturating_sub(found.kept).max(LEAST))
+        // Where all the bound is used up: a pass that reads for each few frees what the last one read would take all time.
+        budget.min(bound.saturating_sub(found.bounded).max(LEAST.max(found.bounded / 16)))
     }
 
     /// Reports, once, that freed blocks have reached their bound. The program runs.

@@ -9,7 +9,7 @@ use heaptoll_roots::World;
 use heaptoll_runtime::{Message, now_ns, thread_cpu_ns};
 
 use crate::class::UNIT;
-use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
+use crate::collector::{ADDRESS_PERCENT_MIN, Collector, SPARE};
 use crate::heap::Heap;
 use crate::misuse;
 use crate::mode::Mode;
@@ -59,6 +59,9 @@ impl Heap {
         self.set_budget(&collector, collector.last_budget, 0);
         if settings.every.is_some() && self.collects() {
             self.due_at_allocated.store(collector.last_budget as u64, Ordering::Relaxed);
+        }
+        if self.collects() {
+            let _ = collector.spare.reserve(SPARE);
         }
         if settings.mode == Mode::Guard && !self.enable_guard(&settings.guard) {
             Message::new().text("tithe: there is no memory for the table of freed blocks").abort();

@@ -4,12 +4,13 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_roots::NoMemory;
+use heaptoll_roots::{Buffer, NoMemory};
 use heaptoll_runtime::{AbandonCause, SignalMaskGuard, thread_cpu_ns};
 
-use crate::collector::Collector;
+use crate::collector::{Collector, SPARE};
 use crate::heap::Heap;
 use crate::log::Reason;
+use crate::misuse::LateWrite;
 use crate::mode::Mode;
 use crate::progress::NotCollected;
 use crate::signal::unblocked;
@@ -62,6 +63,9 @@ impl Heap {
             return Ok(());
         }
         let signal_mask = SignalMaskGuard::all_but(unblocked());
+        if reason != Reason::Budget {
+            collector.spare = Buffer::new();
+        }
         let outcome = match collector.world {
             None => self.collect_locked(&mut collector, reason),
             Some(world) => world
@@ -71,9 +75,14 @@ impl Heap {
                     self.abandon(&mut collector, &progress, AbandonCause::Memory.into())
                 }),
         };
+        // Without it a collection may get no memory, and is abandoned then.
+        let _ = collector.spare.reserve(SPARE);
+        let late = self.take_late(&collector);
         // In this order: a handler that ran before, and forked, would leave its child a heap that is locked for ever.
         drop(collector);
         drop(signal_mask);
+        // It may end the process, by a handler of the program's that allocates.
+        late.inspect(LateWrite::report);
         outcome
     }
 
@@ -117,7 +126,6 @@ impl Heap {
         for warning in [collector.policy.warning(), collector.increments.warning()].into_iter().flatten() {
             warning.write();
         }
-        self.report_late(collector);
         self.report_outgrown(collector);
         outcome
     }

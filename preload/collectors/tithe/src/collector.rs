@@ -2,7 +2,7 @@
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::MarkStack;
-use heaptoll_roots::World;
+use heaptoll_roots::{Buffer, World};
 use heaptoll_stats_page::UnreadPlaces;
 
 use crate::added::AddedRoots;
@@ -16,12 +16,17 @@ use crate::policy::Policy;
 /// Bytes of addresses that blocks may have for a hundred bytes of memory where every block is touched.
 pub(crate) const ADDRESS_PERCENT_MIN: usize = 100;
 
+/// Bytes of addresses kept for the tables of a collection: its stack has 256 KiB, the mark stack and lists begin with less.
+pub(crate) const SPARE: usize = 1 << 20;
+
 /// The state of the collector, kept from one collection to the next. Its lock lets one thread collect at a time.
 pub struct Collector {
     pub(crate) policy: Policy,
     pub(crate) stack: MarkStack,
     pub(crate) markers: Markers,
     pub(crate) added: AddedRoots,
+    /// Given back before a collection for which the program may have left no memory.
+    pub(crate) spare: Buffer<u8>,
     pub(crate) generations: Generations,
     pub(crate) increments: Increments,
     pub(crate) statistics: Statistics,
@@ -93,6 +98,7 @@ impl Collector {
             stack: MarkStack::new(),
             markers: Markers::new(),
             added: AddedRoots::new(),
+            spare: Buffer::new(),
             generations: Generations::new(),
             increments: Increments::new(),
             statistics: Statistics {

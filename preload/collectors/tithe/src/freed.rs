@@ -47,7 +47,8 @@ impl Freed {
         if !single_threaded() {
             return self.add(word, bit) == 0;
         }
-        // An instruction that excludes other processors costs more than all else that free does.
+        // An instruction that excludes other processors costs more than all else that free does. A signal handler must not
+        // allocate here, as nowhere in free.
         let before = self.word(word);
         self.set(word, before | bit);
         before & bit == 0

@@ -23,7 +23,7 @@ use crate::spans::Spans;
 mod blocks;
 mod check;
 mod flush;
-mod guard;
+pub(crate) mod guard;
 mod large;
 mod pressure;
 mod realloc;

@@ -237,13 +237,15 @@ fn large<const PARALLEL: bool>(
     unsafe {
         let first = *marker.heap.firsts.add(offset >> UNIT_SHIFT) as usize;
         let span = marker.heap.spans.add(first);
-        let bytes = (*span).bytes;
+        let (bytes, units) = ((*span).bytes, ((*span).units as usize) << UNIT_SHIFT);
         assert_internal!((*span).span_class == span_class, "a large block's descriptor has its span class");
         assert_internal!(
-            bytes > 0 && offset - (first << UNIT_SHIFT) < ((*span).units as usize) << UNIT_SHIFT,
+            bytes > 0 && offset - (first << UNIT_SHIFT) < units,
             "a large block's units point to its first"
         );
-        if offset - (first << UNIT_SHIFT) >= bytes {
+        // The end of a block that has shrunk is still its own in mode `guard`, and words lead there.
+        let end = if marker.heap.trace == Trace::Guard { units } else { bytes };
+        if offset - (first << UNIT_SHIFT) >= end {
             // The block may grow where it is.
             marker.heap.taint(offset >> UNIT_SHIFT);
             return;
@@ -260,7 +262,9 @@ fn large<const PARALLEL: bool>(
 
 /// Whether the pages of a large block were given back when it was freed: it is not to be read.
 pub fn is_dropped(reservation: &HeapReservation, first: UnitIndex, span: &Span) -> bool {
-    !is_small(span.span_class) && span.clean && reservation.freed(first).is_some_and(|freed| freed.has(0))
+    !is_small(span.span_class)
+        && (span.clean || span.inaccessible)
+        && reservation.freed(first).is_some_and(|freed| freed.has(0))
 }
 
 /// Marks a block if it is taken; returns whether this marked it. Places without a block are marked where `untaken` has

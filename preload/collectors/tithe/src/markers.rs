@@ -171,7 +171,7 @@ impl Roots<'_> {
             if is_code { marker.bytes(range) } else { marker.range(range) }
         })?;
         let blocks = match self.trace {
-            Trace::Guard => read_unfreed(marker),
+            Trace::Guard => read_unfreed(marker, self.stopped),
             _ if self.young => read_written(marker),
             _ => 0,
         };

@@ -16,17 +16,23 @@ pub fn abort(aborts: bool) {
     ABORTS.store(aborts, Ordering::Relaxed);
 }
 
-/// Reports a block that was written after its free, once: to standard error, or only by ending the process.
-#[cold]
-#[inline(never)]
-pub fn report_late(address: usize, to_stderr: bool) {
-    if !to_stderr && !ABORTS.load(Ordering::Relaxed) {
-        return;
+/// A block that was written after its free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateWrite {
+    pub address: usize,
+    pub to_stderr: bool,
+}
+
+impl LateWrite {
+    /// Reports it, once: to standard error, or only by ending the process. The program runs, and no lock is held.
+    #[cold]
+    #[inline(never)]
+    pub fn report(&self) {
+        if self.to_stderr || ABORTS.load(Ordering::Relaxed) {
+            let line = Message::new().text("tithe: ").address(self.address);
+            write_once(8, line.text(": this block was written after its free"));
+        }
     }
-    write_once(
-        8,
-        Message::new().text("tithe: ").address(address).text(": this block was written after its free"),
-    );
 }
 
 /// Reports a wrong address, once for each sort.

@@ -69,11 +69,14 @@ pub struct Guarded {
     pub waiting: usize,
     pub kept: usize,
     pub kept_blocks: usize,
+    /// Bytes of these that count against the bound of freed blocks.
+    pub bounded: usize,
     /// Of those, bytes of the oldest that became available, as more waited than may.
     pub released: usize,
 }
 
 impl Guarded {
     /// Nothing.
-    pub const NONE: Guarded = Guarded { cached: 0, waiting: 0, kept: 0, kept_blocks: 0, released: 0 };
+    pub const NONE: Guarded =
+        Guarded { cached: 0, waiting: 0, kept: 0, kept_blocks: 0, bounded: 0, released: 0 };
 }

@@ -10,18 +10,22 @@ use heaptoll_runtime::PAGE;
 const CHUNK: usize = 512;
 
 /// Visits the runs of some whole pages of the heap that the kernel reports as resident and of those that it does not, in
-/// pieces; returns false where it does not report them.
+/// pieces; returns false where it does not report them. errno stays.
 fn each_run(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>, bool)) -> bool {
     assert_internal!(
         range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE),
         "whole pages are resident"
     );
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
     let mut pages = [0u8; CHUNK];
+    let mut is_reported = true;
     for start in range.clone().step_by(CHUNK * PAGE) {
         let length = (range.end - start).min(CHUNK * PAGE);
         // SAFETY: the range is mapped memory of the heap, and `pages` has a byte for each page of it.
         if unsafe { libc::mincore(start as *mut _, length, pages.as_mut_ptr()) } != 0 {
-            return false;
+            is_reported = false;
+            break;
         }
         let mut at = 0;
         for run in pages[..length / PAGE].chunk_by(|page, next| page & 1 == next & 1) {
@@ -29,7 +33,9 @@ fn each_run(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>, bool)) -> b
             at += run.len();
         }
     }
-    true
+    // SAFETY: errno's address is valid for the calling thread.
+    unsafe { *libc::__errno_location() = errno };
+    is_reported
 }
 
 /// Resident bytes of some whole pages of the heap: all of them where the kernel does not report it.
@@ -63,15 +69,11 @@ pub fn has_content(range: Range<usize>) -> bool {
 /// # Safety
 /// The pages are mapped, and nothing that the program still uses is there.
 pub unsafe fn clear_resident(range: Range<usize>) -> bool {
-    // SAFETY: errno's address is valid for the calling thread.
-    let errno = unsafe { *libc::__errno_location() };
     let mut cleared = true;
     let is_reported = each_run(range, &mut |run, is_resident| {
         // SAFETY: whole pages that may be overwritten (this function's contract).
         cleared &= unsafe { clear_run(run, is_resident) };
     });
-    // SAFETY: errno's address is valid for the calling thread.
-    unsafe { *libc::__errno_location() = errno };
     is_reported && cleared
 }
 
@@ -141,7 +143,11 @@ mod tests {
         // SAFETY: the test's own pages, which nothing else uses.
         unsafe { libc::munmap(range.start as *mut _, range.len()) };
         // SAFETY: nothing is mapped there: the kernel reports that.
-        assert!(!unsafe { clear_resident(range) });
+        unsafe { *libc::__errno_location() = 99 };
+        // SAFETY: as above.
+        assert!(!unsafe { clear_resident(range.clone()) } && !has_content(range));
+        // SAFETY: errno's address is valid for the calling thread.
+        assert_eq!(unsafe { *libc::__errno_location() }, 99);
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Settings {
             return Err(SettingError::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
         }
         // Otherwise a run without collections would be taken for a measurement of them.
-        refused.check(settings.mode)?;
+        refused.check(&settings)?;
         settings.check_pause()?;
         let defaults = settings.mode.headroom();
         // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
@@ -235,6 +235,7 @@ enum Fault {
     NeverCollects,
     NotIncremental,
     NotInGuard,
+    Needs { other: &'static str },
     NotOpened { error: c_int },
 }
 
@@ -273,13 +274,14 @@ impl SettingError {
                 line.text(", which needs TITHE_HEAP or TITHE_MAX_HEAP: ").text(allowed("TITHE_MAX_HEAP"))
             }
             Fault::NeverCollects => line
-                .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
+                .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: leave it out"),
             Fault::NotIncremental => line.text(
                 ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_SWEEP=eager",
             ),
             Fault::NotInGuard => line.text(
-                ", but TITHE_MODE is guard, whose collections are whole and whose blocks are clear; allowed: no such variable",
+                ", but TITHE_MODE is guard, whose collections are whole and whose blocks are clear; allowed: leave it out",
             ),
+            Fault::Needs { other } => line.text(", which needs ").text(other).text("; allowed: leave it out"),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
                 match reason(error) {
@@ -296,6 +298,10 @@ impl SettingError {
 struct Refused {
     by_explicit: Option<SettingError>,
     by_guard: Option<SettingError>,
+    /// Without mode `guard`, and in it without the setting that they need.
+    without_guard: Option<SettingError>,
+    without_bound: Option<SettingError>,
+    without_clear: Option<SettingError>,
 }
 
 impl Refused {
@@ -303,16 +309,30 @@ impl Refused {
         if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
             self.by_explicit = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
         }
-        if matches!(known, "TITHE_GENERATIONS" | "TITHE_PAUSE" | "TITHE_CHECK" | "TITHE_POISON") {
+        // What the mode does anyway may be asked for.
+        let is_so = matches!((known, wrong.value()), ("TITHE_GENERATIONS", b"off") | ("TITHE_POISON", b"0"));
+        if !is_so && matches!(known, "TITHE_GENERATIONS" | "TITHE_PAUSE" | "TITHE_CHECK" | "TITHE_POISON") {
             self.by_guard = Some(SettingError { fault: Fault::NotInGuard, ..wrong });
         }
+        let needs = |other| Some(SettingError { fault: Fault::Needs { other }, ..wrong });
+        match known {
+            "TITHE_AT_BOUND" => self.without_bound = needs("TITHE_WAITING"),
+            "TITHE_FAULT" => self.without_clear = needs("TITHE_CLEAR=on"),
+            "TITHE_WAITING" | "TITHE_CLEAR" | "TITHE_REPORT" => {}
+            _ => return,
+        }
+        self.without_guard = needs("TITHE_MODE=guard");
     }
 
-    fn check(self, mode: Mode) -> Result<(), SettingError> {
-        let refused = match mode {
-            Mode::Explicit => self.by_explicit,
-            Mode::Guard => self.by_guard,
-            Mode::Hybrid | Mode::Collect => None,
+    fn check(self, settings: &Settings) -> Result<(), SettingError> {
+        let GuardSettings { waiting, fault, clear, .. } = settings.guard;
+        let refused = match settings.mode {
+            Mode::Explicit => self.by_explicit.or(self.without_guard),
+            Mode::Guard => self
+                .by_guard
+                .or(self.without_bound.filter(|_| waiting.is_none()))
+                .or(self.without_clear.filter(|_| fault && !clear)),
+            Mode::Hybrid | Mode::Collect => self.without_guard,
         };
         refused.map_or(Ok(()), Err)
     }
@@ -363,11 +383,7 @@ fn at_bound(text: &str) -> Option<AtBound> {
 
 /// Whether late writes are reported to standard error too.
 fn report(text: &str) -> Option<bool> {
-    match text {
-        "log" => Some(false),
-        "stderr" => Some(true),
-        _ => None,
-    }
+    matches!(text, "log" | "stderr").then_some(text == "stderr")
 }
 
 /// Whether young collections are checked.

@@ -385,16 +385,21 @@ fn lowest(bits: u64, count: u32) -> u64 {
     bits & !rest
 }
 
-/// Mode `guard`: blocks that become available and are not clear were written after their free. They are counted, and
-/// cleared.
-fn clear_written(reservation: &HeapReservation, start: usize, class: &SizeClass, word: usize, mut mask: u64) {
+/// Mode `guard`: blocks that were freed and are not clear were written after their free. They are counted, and cleared.
+pub fn clear_written(
+    reservation: &HeapReservation,
+    start: usize,
+    class: &SizeClass,
+    word: usize,
+    mut mask: u64,
+) {
     let size = class.size as usize;
     while mask != 0 {
         let from = mask.trailing_zeros();
         let count = (mask >> from).trailing_ones();
         mask &= u64::MAX.checked_shl(from + count).unwrap_or(0);
         let start = start + (word * 64 + from as usize) * size;
-        // SAFETY: `sweep` found the blocks freed, and no word that leads to them: they are nobody's.
+        // SAFETY: the caller found the blocks freed, so that the program must not use them, and no cache has them.
         let run = unsafe {
             core::slice::from_raw_parts_mut(start as *mut u64, count as usize * size / size_of::<u64>())
         };

@@ -192,6 +192,7 @@ impl Heap {
             marks,
             guards.caches.range(),
             collector.stack.range(),
+            collector.spare.range(),
             collector.markers.range(),
             own..own + size_of::<Heap>(),
         ]
@@ -199,6 +200,6 @@ impl Heap {
 }
 
 /// How many ranges of its own a heap has.
-pub(crate) const OWN_RANGES: usize = 17;
+pub(crate) const OWN_RANGES: usize = 18;
 
 const _: () = assert!(SPAN_CLASSES < 200, "the span classes of large blocks have no size class");

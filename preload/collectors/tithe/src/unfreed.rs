@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use heaptoll_marking::Grey;
+use heaptoll_roots::StoppedWorld;
 
 use crate::ages::words_of;
 use crate::class::{FREE, is_atomic};
@@ -16,8 +17,12 @@ use crate::span::Span;
 /// Runs of blocks that wait on the mark stack, at most.
 const WAITING: usize = 1024;
 
-/// Reads all blocks that are not freed and may hold pointers; returns their bytes.
-pub fn read_unfreed<const PARALLEL: bool>(marker: &mut Marker<'_, PARALLEL>) -> usize {
+/// Reads all blocks that are not freed and may hold pointers, but for pages from which the program took all access; returns
+/// their bytes.
+pub fn read_unfreed<const PARALLEL: bool>(
+    marker: &mut Marker<'_, PARALLEL>,
+    stopped: Option<&StoppedWorld<'static>>,
+) -> usize {
     let reservation = marker.heap.reservation();
     let (mut unit, mut bytes, mut waiting) = (0, 0, 0);
     while unit < reservation.units() {
@@ -33,13 +38,19 @@ pub fn read_unfreed<const PARALLEL: bool>(marker: &mut Marker<'_, PARALLEL>) -> 
         let Some(freed) = reservation.freed(first).filter(|_| !is_atomic(span_class)) else { continue };
         let size = span.block_bytes();
         each_run(span, freed, &mut |blocks| {
-            let run =
-                Grey { start: reservation.address(first) + blocks.start * size, bytes: blocks.len() * size };
-            bytes += run.bytes;
-            waiting += 1;
-            // SAFETY: blocks of the program are readable; the world is stopped.
-            unsafe { marker.push(run) };
-            if waiting == WAITING {
+            let start = reservation.address(first) + blocks.start * size;
+            let mut push = |run: Range<usize>| {
+                bytes += run.len();
+                waiting += 1;
+                // SAFETY: what can be accessed of the program's blocks is readable; the world is stopped.
+                unsafe { marker.push(Grey { start: run.start, bytes: run.len() }) };
+            };
+            let run = start..start + blocks.len() * size;
+            match stopped {
+                Some(stopped) => stopped.accessible(run, &mut push),
+                None => push(run),
+            }
+            if waiting >= WAITING {
                 waiting = 0;
                 marker.drain();
             }

@@ -194,6 +194,13 @@ fn a_program_without_shared_objects_collects() {
 }
 
 #[test]
+fn a_pass_of_mode_guard_reads_no_page_without_access() {
+    for program in [&built().linked, &built().shared] {
+        case(program, "inaccessible", &[("TITHE_MODE", "guard")]);
+    }
+}
+
+#[test]
 fn wrong_addresses_are_reported_once_each_and_ignored() {
     for program in [&built().linked, &built().shared] {
         let written = |mode: &str| {

@@ -61,7 +61,7 @@ impl Heap {
             Err(error) => {
                 // Marks are missing: nothing may be reclaimed by them.
                 match trace {
-                    Trace::Guard => drop(self.end_guard(guards, &collector.guard)),
+                    Trace::Guard => _ = self.mark_held_in_caches(guards),
                     Trace::Ages => self.show_cached(guards),
                     _ => {}
                 }
@@ -70,7 +70,8 @@ impl Heap {
             }
         };
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
-        let guarded = (trace == Trace::Guard).then(|| self.end_guard(guards, &collector.guard));
+        let guarded =
+            (trace == Trace::Guard).then(|| self.end_guard(guards, &collector.guard, progress.reclaims));
         let Guarded { cached: reserved, released, .. } = guarded.unwrap_or(Guarded::NONE);
         let live = marked.live + cached + old + reserved - released;
         assert_internal!(

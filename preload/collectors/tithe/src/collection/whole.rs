@@ -1,5 +1,7 @@
 //! A collection from its stop to the resumption, in one go; and what the last increment of an incremental one ends with.
 
+use core::sync::atomic::Ordering;
+
 use heaptoll_marking::KEPT;
 use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, Reason as EventReason, now_ns, single_threaded};
@@ -98,8 +100,13 @@ impl Heap {
                 return Err(NotCollected::Abandoned);
             }
         };
-        // SAFETY: caches are never unmapped; threads change this field under locks of spans alone, which are all held here.
-        guards.caches.each(|cache| self.uncount_ahead(unsafe { &mut (*cache).counted }));
+        guards.caches.each(|cache| {
+            // SAFETY: caches are never unmapped, and their threads are stopped.
+            let cache = unsafe { &mut *cache };
+            self.uncount_ahead(&mut cache.counted);
+            // A thread that is stopped within its addition to this counts a few bytes twice.
+            self.waiting.fetch_add(core::mem::take(&mut cache.waiting), Ordering::Relaxed);
+        });
         progress.allocated = self.counted();
         progress.before = self.live_bytes();
         progress.times.stopped = now_ns();

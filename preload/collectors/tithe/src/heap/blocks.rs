@@ -126,8 +126,11 @@ impl Heap {
     }
 
     /// Bytes of a block that the program may use, such that the address one past them still lies in it; 0 if it is no
-    /// block. `realloc` to as many leaves the block where it is.
+    /// block, or freed and waits. `realloc` to as many leaves the block where it is.
     pub fn usable_by_program(&self, block: *const u8) -> usize {
+        if self.is_mode(Mode::Guard) && self.is_waiting(block as usize) {
+            return 0;
+        }
         self.usable(block).saturating_sub(self.with_end_byte(0))
     }
 

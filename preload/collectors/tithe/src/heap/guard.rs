@@ -13,8 +13,9 @@ use crate::class::{CLASS, FREE, SpanClass, UNIT, is_small};
 use crate::collector::Collector;
 use crate::guard_settings::GuardSettings;
 use crate::log;
+use crate::misuse::LateWrite;
 use crate::mode::Mode;
-use crate::resident::{has_content, resident_bytes};
+use crate::resident::{clear_resident, has_content};
 use crate::runs::Units;
 use crate::span::{Span, UnitIndex};
 
@@ -41,11 +42,7 @@ impl Heap {
         span_class: SpanClass,
         address: usize,
     ) -> Result<(), Misuse> {
-        let (first, block) = self.verify(unit, span_class, address)?;
-        if cache.has_reserved(span_class.into(), first, block, address) {
-            // Never handed out since it became available.
-            return Err(Misuse::DoubleFree);
-        }
+        let (first, block) = self.verify_own(cache, unit, span_class, address)?;
         let size = CLASS[span_class as usize].size as usize;
         if self.reservation.freed_table.clears.load(Ordering::Relaxed) {
             // SAFETY: `verify` has found a block of this size, which the caller no longer uses.
@@ -74,7 +71,7 @@ impl Heap {
         let table = &self.reservation.freed_table;
         span.clean = table.clears.load(Ordering::Relaxed) && self.clear_large(units, first, span.units);
         span.inaccessible = span.clean && self.protect(first, span.units);
-        self.waiting.fetch_add((span.bytes / LARGE_PART).max(1), Ordering::Relaxed);
+        self.waiting.fetch_add(waiting_bytes(span), Ordering::Relaxed);
         Ok(())
     }
 
@@ -122,18 +119,16 @@ impl Heap {
         }
     }
 
-    /// Whether a large block of so many units that gave its pages back has none now. Only pages that are resident are read
-    /// to find whether it was written after that: others would be brought.
-    pub(super) fn is_still_dropped(&self, first: UnitIndex, count: u32) -> bool {
-        let start = self.reservation.address(first);
+    /// Finds whether a large block of so many units was written after its free, and clears it then. Only pages that are
+    /// resident are read: others would be brought.
+    pub(super) fn clear_written_large(&self, first: UnitIndex, count: u32) {
+        let (start, table) = (self.reservation.address(first), &self.reservation.freed_table);
         let pages = start..start + count as usize * UNIT;
-        if resident_bytes(pages.clone()) == 0 {
-            return true;
+        if self.is_held(first) && table.clears.load(Ordering::Relaxed) && has_content(pages.clone()) {
+            table.count_late(start);
+            // SAFETY: the block was freed, and becomes available.
+            unsafe { clear_resident(pages) };
         }
-        if has_content(pages) {
-            self.reservation.freed_table.count_late(start);
-        }
-        false
     }
 
     /// Sets the bit of a block; returns false where it was set.
@@ -142,6 +137,21 @@ impl Heap {
         let freed = self.reservation.freed(first);
         assert_internal!(freed.is_some(), "in mode guard each block has a bit that it is freed");
         freed.is_some_and(|freed| freed.add_own(block / 64, 1 << (block % 64)))
+    }
+
+    /// As [`Heap::verify`], and that the thread's cache has not reserved the block: it was never handed out then since it became
+    /// available.
+    #[inline(always)]
+    pub(super) fn verify_own(
+        &self,
+        cache: &Cache,
+        unit: usize,
+        span_class: SpanClass,
+        address: usize,
+    ) -> Result<(UnitIndex, usize), Misuse> {
+        let (first, block) = self.verify(unit, span_class, address)?;
+        let is_in_cache = cache.has_reserved(span_class.into(), first, block, address);
+        if is_in_cache { Err(Misuse::DoubleFree) } else { Ok((first, block)) }
     }
 
     /// Verifies that an address is that of a block of this span class, not known to be free. Returns the first unit of its
@@ -173,6 +183,22 @@ impl Heap {
         self.reservation.freed(first).is_some_and(|freed| freed.has(0))
     }
 
+    /// Whether freed blocks of as many units may wait.
+    pub(super) fn waits_for(&self, units: u32) -> bool {
+        let most = self.waiting.load(Ordering::Relaxed).saturating_mul(LARGE_PART);
+        self.is_mode(Mode::Guard) && most >= units as usize * UNIT
+    }
+
+    /// Whether an address is that of a block that is freed.
+    pub(super) fn is_waiting(&self, address: usize) -> bool {
+        let Some(unit) = self.reservation.unit_of(address) else { return false };
+        match self.reservation.span_class(unit) {
+            FREE => false,
+            small if is_small(small) => self.verify(unit, small, address) == Err(Misuse::DoubleFree),
+            _ => self.is_held(self.reservation.first(unit)),
+        }
+    }
+
     /// Bytes that count against the budget of the next collection: allocated, or in mode `guard` freed.
     pub(crate) fn counted(&self) -> isize {
         if self.is_mode(Mode::Guard) {
@@ -193,18 +219,17 @@ impl Heap {
     /// At the end of the process: what was found since the last collection.
     pub(crate) fn report_at_end(&self) {
         self.report_held(0);
-        if let Some(collector) = self.collector.try_lock() {
-            self.report_late(&collector);
-        }
+        let late = self.collector.try_lock().and_then(|collector| self.take_late(&collector));
+        late.inspect(LateWrite::report);
     }
 
-    /// Reports a block that was written after its free, if one was found. The program runs.
-    pub(crate) fn report_late(&self, collector: &Collector) {
-        let Some(address) = self.reservation.freed_table.take_late() else { return };
+    /// A block that was written after its free, if one was found: it is in the log, and to be reported without a lock.
+    pub(crate) fn take_late(&self, collector: &Collector) -> Option<LateWrite> {
+        let address = self.reservation.freed_table.take_late()?;
         if let Some(sink) = &collector.log {
             log::write_late(sink, address);
         }
-        crate::misuse::report_late(address, collector.guard.to_stderr);
+        Some(LateWrite { address, to_stderr: collector.guard.to_stderr })
     }
 
     /// Knows freed blocks from now on: those of spans that are there are available, and clear. Called at start, by the only
@@ -259,4 +284,10 @@ impl Heap {
             }
         }
     }
+}
+
+/// Bytes that wait for a freed block of a span, or for a large one.
+pub(crate) fn waiting_bytes(span: &Span) -> usize {
+    let is_dropped = !is_small(span.span_class) && span.clean;
+    if is_dropped { (span.bytes / LARGE_PART).max(1) } else { span.block_bytes() }
 }

@@ -155,12 +155,15 @@ impl Heap {
         unsafe { (*self.reservation.span(self.reservation.first(unit))).bytes }
     }
 
-    /// Resizes a large block in place; false if that is impossible.
+    /// Resizes a large block in place; false if that is impossible, or it is freed and waits.
     pub(super) fn resize_large(&self, unit: usize, span_class: SpanClass, bytes: usize) -> bool {
         let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else { return false };
         let Ok(count) = u32::try_from(bytes.div_ceil(UNIT)) else { return false };
         let first = self.reservation.first(unit);
         let mut units = self.units.lock();
+        if self.is_held(first) {
+            return false;
+        }
         // SAFETY: the first unit of a large block; the units' lock is held.
         let span = unsafe { &mut *self.reservation.span(first) };
         let before = span.bytes;

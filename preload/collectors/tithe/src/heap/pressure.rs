@@ -33,7 +33,7 @@ impl Heap {
 
     /// Collects because the system gives no more memory, or the heap's limit is reached; returns whether to try again.
     /// A program that requests memory again and again would do nothing but collect: after some ineffective collections,
-    /// ever more requests skip theirs. Within a limit of the heap none does: the limit must measure the program's need.
+    /// ever more requests skip theirs, unless as much as they want waits in mode `guard`. Within a limit of the heap none does: the limit must measure the program's need.
     pub(super) fn collect_for_memory(&self, cache: &mut Cache, units: u32) -> bool {
         let limited = {
             let taken = self.units.lock();
@@ -49,7 +49,7 @@ impl Heap {
             return self.collect(Reason::Memory).is_ok();
         }
         let skipped = self.skipped_collections.load(Ordering::Relaxed);
-        if skipped > 0 {
+        if skipped > 0 && !self.waits_for(units) {
             self.skipped_collections.store(skipped - 1, Ordering::Relaxed);
             return self.thin_dense();
         }

@@ -29,7 +29,7 @@ impl Heap {
         let span_class = self.reservation.span_class(unit);
         let usable;
         if is_small(span_class) {
-            self.verify(unit, span_class, address)?;
+            self.verify_own(cache, unit, span_class, address)?;
             usable = CLASS[span_class as usize].size as usize;
             if self.with_end_byte(bytes) <= usable && (bytes > usable / 2 || usable <= 32) {
                 return Ok(block.as_ptr());
@@ -42,15 +42,15 @@ impl Heap {
             if self.reservation.address(first) != address {
                 return Err(Misuse::Damaged);
             }
-            if self.is_held(first) {
-                return Err(Misuse::DoubleFree);
-            }
             usable = self.large_bytes(unit);
             if bytes > SMALL_MAX
                 && bytes < LARGEST
                 && self.resize_large(unit, span_class, self.with_end_byte(bytes))
             {
                 return Ok(block.as_ptr());
+            }
+            if self.is_held(first) {
+                return Err(Misuse::DoubleFree);
             }
         }
         // A block that grew once will grow again: spare units after it cost no memory until they are touched.

@@ -109,7 +109,7 @@ impl Heap {
             span.bits[0].marked.store(0, Ordering::Relaxed);
             if !is_kept && self.unprotect(first, span) {
                 let was_dropped = span.clean && self.is_held(first);
-                let is_clean = was_dropped && self.is_still_dropped(first, count);
+                self.clear_written_large(first, count);
                 if poison {
                     // SAFETY: the block is unreachable, so the program does not use it.
                     unsafe {
@@ -121,8 +121,9 @@ impl Heap {
                     // Its old contents would keep garbage alive when parts of it are reused.
                     // All units: after the bytes there may be contents of a longer block that was shrunk.
                     let whole = count as usize * UNIT;
-                    let drops = drops || was_dropped;
-                    let clean = is_clean || drops && units.drop_pages(self.reservation.address(first), whole);
+                    // Of a block that was dropped, too: what was written since may be swapped out.
+                    let clean =
+                        (drops || was_dropped) && units.drop_pages(self.reservation.address(first), whole);
                     units.release(&self.reservation, first, count, clean);
                 }
             }

@@ -134,16 +134,43 @@ fn mode_guard_has_whole_collections_and_clear_blocks() {
         assert_eq!(wrong.variable(), other.split('=').next().expect("a name").as_bytes());
         assert!(text(&wrong).contains("TITHE_MODE is guard"), "{other}");
     }
-    let guard = |entry: &str| good(entry).guard;
+    for same in ["TITHE_GENERATIONS=off", "TITHE_POISON=0"] {
+        assert!(read(&["TITHE_MODE=guard", same]).is_ok(), "{same}");
+    }
+    let guard = |entry: &str| read(&["TITHE_MODE=guard", entry]).expect("both are good").guard;
     let new = GuardSettings::new();
     assert_eq!(guard("TITHE_WAITING=1M"), GuardSettings { waiting: Some(1 << 20), ..new });
     for at_bound in [AtBound::Collect, AtBound::Warn, AtBound::Release] {
         let entry = format!("TITHE_AT_BOUND={}", at_bound.as_str());
-        assert_eq!(guard(&entry), GuardSettings { at_bound, ..new });
+        let settings = read(&["TITHE_MODE=guard", "TITHE_WAITING=1M", &entry]).expect("all are good");
+        assert_eq!(settings.guard, GuardSettings { at_bound, waiting: Some(1 << 20), ..new });
     }
     assert_eq!(guard("TITHE_CLEAR=off"), GuardSettings { clear: false, ..new });
     assert_eq!(guard("TITHE_FAULT=on"), GuardSettings { fault: true, ..new });
     assert_eq!(guard("TITHE_REPORT=stderr"), GuardSettings { to_stderr: true, ..new });
+}
+
+#[test]
+fn what_has_no_effect_without_another_setting_is_refused() {
+    let guard = "TITHE_MODE=guard";
+    let cases = [
+        (["TITHE_MODE=hybrid", "TITHE_WAITING=1M"], guard),
+        (["TITHE_MODE=collect", "TITHE_CLEAR=off"], guard),
+        (["TITHE_MODE=explicit", "TITHE_REPORT=stderr"], guard),
+        ([guard, "TITHE_AT_BOUND=release"], "TITHE_WAITING"),
+        (["TITHE_CLEAR=off", "TITHE_FAULT=on"], guard),
+    ];
+    for (entries, needed) in cases {
+        let wrong = read(&entries).expect_err(entries[1]);
+        assert_eq!(wrong.variable(), entries[1].split('=').next().expect("a name").as_bytes());
+        assert!(
+            text(&wrong).contains(&format!("which needs {needed}; allowed: leave it out")),
+            "{entries:?}"
+        );
+    }
+    let wrong = read(&[guard, "TITHE_FAULT=on", "TITHE_CLEAR=off"]).expect_err("nothing is protected");
+    assert!(text(&wrong).contains("which needs TITHE_CLEAR=on"));
+    assert!(read(&[guard, "TITHE_FAULT=off", "TITHE_CLEAR=off"]).is_ok());
 }
 
 #[test]

@@ -59,6 +59,7 @@ void case_stats(void);
 void case_live(void);
 void case_queries(void);
 void case_registers(void);
+void case_inaccessible(void);
 void case_why(void);
 void case_chain(void);
 void case_held(void);

@@ -362,3 +362,22 @@ void case_queries(void) {
     struct tithe_stats stats = {.size = sizeof stats};
     CHECK(tithe_stats(&stats) == 0 && stats.abandoned == 0);
 }
+
+/* A pass of mode guard reads all blocks, but no page from which the program took all access. */
+void case_inaccessible(void) {
+    char *block = tithe_malloc(4 * 4096);
+    CHECK(block);
+    memset(block, 0, 4 * 4096);
+    char *page = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
+    make_several(48, 0);
+    keep_in((void *volatile *)(page + 4096));
+    for (int at = 0; at < SEVERAL; at++) tithe_free(shown(hidden[at]));
+    CHECK(mprotect(page, 4096, PROT_NONE) == 0);
+    wipe();
+    CHECK(tithe_collect() == 0 && live_of_several() == SEVERAL);
+    CHECK(mprotect(page, 4096, PROT_READ | PROT_WRITE) == 0);
+    forget_in((void *volatile *)(page + 4096));
+    wipe();
+    CHECK(tithe_collect() == 0 && live_of_several() <= SEVERAL - NEARLY_ALL);
+    tithe_free(block);
+}

@@ -43,6 +43,7 @@ static const struct {
     {"chain", case_chain},       {"held", case_held},
     {"variable", case_variable}, {"neighbours", case_neighbours},
     {"queries", case_queries},     {"registers", case_registers},
+    {"inaccessible", case_inaccessible},
 };
 
 int main(int count, char **arguments) {

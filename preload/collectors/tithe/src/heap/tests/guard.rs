@@ -166,6 +166,114 @@ fn the_end_of_a_large_block_that_shrinks_is_clear_and_handed_to_none() {
         let other = fixture.allocate(50_000);
         assert!(!(block..block + 400_000).contains(&other));
     }
+    // A word that leads to the end holds the block after its free, too.
+    let roots = [block + 300_000];
+    fixture.add_roots(&roots);
+    assert_eq!(fixture.free(block), Ok(()));
+    fixture.collect();
+    assert!(fixture.is_taken(block));
+    fixture.audit();
+}
+
+#[test]
+fn a_large_block_whose_pages_are_locked_is_clear_when_it_is_used_again() {
+    let fixture = guarded(1);
+    let block = fixture.allocate_clear(300_000, false);
+    assert_eq!(fixture.free(block), Ok(()));
+    let first = fixture.heap.reservation.unit_of(block).expect("an address in the heap");
+    // SAFETY: the first unit of a large block; nothing else runs. As where the system does not drop pages.
+    unsafe { (*fixture.heap.reservation.span(first as u32)).clean = false };
+    set_word(block + 100_000, 1);
+    fixture.collect();
+    assert_eq!((word(block + 100_000), fixture.heap.reservation.freed_table.late()), (0, 1));
+    fixture.audit();
+}
+
+#[test]
+fn realloc_of_a_block_that_was_never_handed_out_is_refused() {
+    let fixture = guarded(1);
+    let first = fixture.allocate(64);
+    let step = CLASS[fixture.span_class(first) as usize].size as usize;
+    let at = NonNull::new((first + step) as *mut u8).expect("an address");
+    for bytes in [60, 1000] {
+        // SAFETY: realloc refuses what is no block of the program's.
+        let again = unsafe { fixture.heap.reallocate(fixture.cache(0), at, bytes) };
+        assert_eq!(again, Err(Misuse::DoubleFree), "{bytes}");
+    }
+    fixture.audit();
+}
+
+#[test]
+fn a_collection_that_reclaims_nothing_releases_nothing() {
+    let guard = GuardSettings { waiting: Some(1 << 20), at_bound: AtBound::Release, ..GuardSettings::new() };
+    let fixture =
+        HeapFixture::with(&Settings { mode: Mode::Guard, reclaim: 1 << 20, guard, ..Settings::new() }, 1);
+    let roots = free_and_keep(&fixture, 5000);
+    assert!(fixture.heap.collector.lock().statistics.collections > 2);
+    assert_eq!(fixture.heap.released.load(Ordering::Relaxed), 0);
+    assert!(roots.iter().all(|&root| fixture.is_taken(root)));
+    fixture.audit();
+}
+
+#[test]
+fn the_size_of_a_freed_block_is_none() {
+    for bytes in SIZES {
+        let fixture = guarded(1);
+        let block = fixture.allocate(bytes);
+        let usable = || fixture.heap.usable_by_program(block as *const u8);
+        assert!(usable() >= bytes);
+        assert_eq!(fixture.free(block), Ok(()));
+        assert_eq!(usable(), 0, "{bytes}");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn a_late_write_to_a_span_that_gives_its_memory_back_is_found() {
+    let fixture = guarded(1);
+    let blocks: Vec<_> = (0..2000).map(|_| fixture.allocate_clear(1000, false)).collect();
+    // A word leads to each, so that all wait.
+    fixture.add_roots(&blocks);
+    for &block in &blocks {
+        assert_eq!(fixture.free(block), Ok(()));
+    }
+    set_word(blocks[1000] + 8, 1);
+    (0..4).for_each(|_| fixture.collect());
+    assert!(fixture.is_taken(blocks[1000]));
+    assert_eq!((word(blocks[1000] + 8), fixture.heap.reservation.freed_table.late()), (0, 1));
+    fixture.audit();
+}
+
+#[test]
+fn of_a_large_block_an_eighth_waits_where_its_pages_are_given_back() {
+    for (clear, part) in [(true, 8), (false, 1)] {
+        let guard = GuardSettings { clear, ..GuardSettings::new() };
+        let settings = Settings { mode: Mode::Guard, min_headroom: 1 << 40, guard, ..Settings::new() };
+        let fixture = HeapFixture::with(&settings, 1);
+        let block = fixture.allocate(1 << 20);
+        let usable = fixture.usable(block);
+        assert_eq!(fixture.free(block), Ok(()));
+        assert_eq!(fixture.heap.waiting.load(Ordering::Relaxed), usable / part);
+        fixture.audit();
+    }
+}
+
+#[test]
+fn a_request_that_what_waits_may_serve_skips_no_pass() {
+    let fixture = guarded(1);
+    let blocks: Vec<_> = (0..20).map(|_| fixture.allocate(1 << 20)).collect();
+    fixture.heap.units.lock().memory.heap.fail_every(1);
+    fixture.heap.skipped_collections.store(1000, Ordering::Relaxed);
+    let request = || fixture.heap.allocate(fixture.cache(0), 1 << 20, false);
+    while !request().is_null() {}
+    let collections = || fixture.heap.collector.lock().statistics.collections;
+    assert_eq!(collections(), 0, "nothing waits");
+    for block in blocks {
+        assert_eq!(fixture.free(block), Ok(()));
+    }
+    assert!(!request().is_null());
+    assert_eq!(collections(), 1);
+    fixture.heap.units.lock().memory.heap.fail_every(0);
     fixture.audit();
 }
 
@@ -252,6 +360,7 @@ fn late_writes_are_found_when_the_block_becomes_available() {
             assert_eq!(fixture.free(freed), Ok(()));
         }
         set_word(block + last, 1);
+        assert_eq!(fixture.free(block), Err(Misuse::DoubleFree), "it clears nothing");
         fixture.collect();
         assert_eq!(fixture.heap.reservation.freed_table.late(), 1, "{bytes}");
         for _ in 0..100 {
@@ -316,7 +425,7 @@ fn at_the_bound_collections_come_more_often() {
     let fixture = bounded(1 << 20, AtBound::Collect);
     let roots = free_and_keep(&fixture, 3000);
     let collections = fixture.heap.collector.lock().statistics.collections;
-    assert!((20..60).contains(&collections), "{collections}");
+    assert!((10..60).contains(&collections), "{collections}");
     fixture.collect();
     assert!(roots.iter().all(|&root| fixture.is_taken(root)), "all are kept");
     fixture.audit();
@@ -343,16 +452,40 @@ fn at_the_bound_the_oldest_are_released() {
     let second = free_and_keep(&fixture, 200);
     fixture.collect();
     let left = count(&first);
-    assert!((800..1000).contains(&left) && count(&second) == 200, "{left}");
+    assert!((500..1000).contains(&left) && count(&second) == 200, "{left}");
     // Where the oldest were, which does not make them old.
-    let third = free_and_keep(&fixture, 100);
+    let third = free_and_keep(&fixture, 300);
     fixture.collect();
     assert!(third.iter().any(|root| first.contains(root)));
     let of_first = first.iter().filter(|root| !third.contains(root) && fixture.is_taken(**root)).count();
-    assert!(of_first < left && count(&second) == 200 && count(&third) == 100, "{of_first} of {left}");
+    assert!(of_first < left && count(&second) == 200 && count(&third) == 300, "{of_first} of {left}");
     assert!(fixture.heap.kept.load(Ordering::Relaxed) <= 1 << 20);
     assert!(fixture.heap.released.load(Ordering::Relaxed) >= 2);
     assert_eq!(fixture.heap.collector.lock().outgrown, Outgrown::Reported);
+    fixture.audit();
+}
+
+#[test]
+fn a_bound_that_is_used_up_does_not_make_each_free_a_pass() {
+    for at_bound in [AtBound::Collect, AtBound::Release] {
+        let fixture = bounded(1 << 20, at_bound);
+        let _roots = free_and_keep(&fixture, 10_000);
+        let collections = fixture.heap.collector.lock().statistics.collections;
+        assert!((10..60).contains(&collections), "{at_bound:?}: {collections}");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn a_large_block_without_pages_counts_an_eighth_against_the_bound() {
+    let fixture = bounded(1 << 20, AtBound::Release);
+    let roots: [usize; 7] = core::array::from_fn(|_| fixture.allocate(1 << 20));
+    fixture.add_roots(&roots);
+    for block in roots {
+        assert_eq!(fixture.free(block), Ok(()));
+    }
+    fixture.collect();
+    assert!(roots.iter().all(|&block| fixture.is_taken(block)));
     fixture.audit();
 }
 

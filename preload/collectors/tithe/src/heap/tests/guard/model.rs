@@ -29,6 +29,8 @@ struct Program {
     roots: Vec<usize>,
     /// The blocks that the program has, by address, with their requested bytes.
     live: BTreeMap<usize, usize>,
+    /// The most bytes that they had where they are: words may lead to an end that was cut.
+    most: BTreeMap<usize, usize>,
     /// Those that it has freed and that were not handed out since, with their requested bytes.
     freed: BTreeMap<usize, usize>,
     /// Freed blocks found where others were handed out, and those to which a pointer existed at an allocation.
@@ -41,8 +43,8 @@ impl Program {
         let fixture = HeapFixture::with(settings, 3);
         let roots = std::vec![0; ROOTS];
         fixture.add_roots(&roots);
-        let (live, freed) = (BTreeMap::new(), BTreeMap::new());
-        Program { fixture, random: Random(seed), roots, live, freed, reused: 0, held: 0 }
+        let (live, most, freed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Program { fixture, random: Random(seed), roots, live, most, freed, reused: 0, held: 0 }
     }
 
     /// Whether a word that the program may use leads to a block, or one past its end.
@@ -72,6 +74,7 @@ impl Program {
             set_word(block + index * 8, 0);
         }
         assert!(self.live.insert(block, bytes).is_none(), "a block is one program's");
+        self.most.insert(block, bytes);
     }
 
     /// A block that the program has.
@@ -103,11 +106,12 @@ impl Program {
                 if self.random.below(32) == 0 {
                     self.held += u64::from(self.is_kept(block, bytes));
                 }
-                self.freed.insert(block, bytes);
+                self.freed.insert(block, self.most[&block]);
             }
             5 => {
                 // The address of a block, of a byte of it, or one past its end, in a root.
-                let Some((block, bytes)) = self.any() else { return };
+                let Some((block, _)) = self.any() else { return };
+                let bytes = self.most[&block];
                 let (at, place) = (self.random.below(ROOTS), self.random.below(bytes + 1));
                 self.roots[at] = block + place;
             }
@@ -131,11 +135,12 @@ impl Program {
                 self.live.remove(&block);
                 if new == block {
                     self.live.insert(block, wanted);
+                    self.most.insert(block, self.most[&block].max(wanted));
                     (bytes..wanted)
                         .filter(|at| at.is_multiple_of(8) && at + 8 <= wanted)
                         .for_each(|at| set_word(new + at, 0));
                 } else {
-                    self.freed.insert(block, bytes);
+                    self.freed.insert(block, self.most[&block]);
                     self.allocated(new, wanted);
                 }
             }
