@@ -96,8 +96,8 @@ impl Memory {
         self.tables().map(Region::mapped_bytes).iter().sum()
     }
 
-    /// Whether heap and tables are mapped for so many units.
-    fn has_rows_for(&self, units: usize) -> bool {
+    /// Whether heap and tables are mapped for so many units, whose rows of freed blocks have so many bytes.
+    fn has_rows_for(&self, units: usize, freed_bytes: usize) -> bool {
         let length = |region: &Region| region.end() - region.start();
         length(&self.heap) >= units << UNIT_SHIFT
             && length(&self.spans) >= units * size_of::<Span>()
@@ -106,7 +106,7 @@ impl Memory {
             && length(&self.blacklist) >= units + AHEAD
             && (!self.has_ages
                 || length(&self.ages) >= units * size_of::<Age>() && length(&self.flags) >= units + AHEAD)
-            && (!self.has_freed || length(&self.freed) >= units * size_of::<Freed>())
+            && (!self.has_freed || length(&self.freed) >= freed_bytes)
     }
 
     /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault
@@ -233,7 +233,7 @@ impl HeapReservation {
         self.flags.store(memory.flags.start(), Ordering::Relaxed);
         self.ages.store(memory.ages.start(), Ordering::Release);
         assert_internal!(
-            units == 0 || memory.has_rows_for(units),
+            units == 0 || memory.has_rows_for(units, self.freed_table.bytes(units)),
             "every unit has its rows before it is counted"
         );
         true
@@ -373,7 +373,10 @@ impl HeapReservation {
             "the tables never move"
         );
         assert_internal!(self.base().is_multiple_of(heaptoll_runtime::PAGE), "the heap begins at a page");
-        assert_internal!(memory.has_rows_for(units + grown), "every unit has its rows before it is counted");
+        assert_internal!(
+            memory.has_rows_for(units + grown, self.freed_table.bytes(units + grown)),
+            "every unit has its rows before it is counted"
+        );
         self.units.store(units + grown, Ordering::Release);
         memory.advise_page_size();
         u32::try_from(grown).ok()

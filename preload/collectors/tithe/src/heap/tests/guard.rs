@@ -238,7 +238,12 @@ fn a_late_write_to_a_span_that_gives_its_memory_back_is_found() {
         assert_eq!(fixture.free(block), Ok(()));
     }
     set_word(blocks[1000] + 8, 1);
-    (0..4).for_each(|_| fixture.collect());
+    let spans = (blocks[0] + UNIT).next_multiple_of(UNIT)..blocks[1900] & !(UNIT - 1);
+    fixture.collect();
+    assert!(crate::resident::resident_bytes(spans.clone()) > 0);
+    fixture.collect();
+    assert_eq!(crate::resident::resident_bytes(spans), 0);
+    (0..2).for_each(|_| fixture.collect());
     assert!(fixture.is_taken(blocks[1000]));
     assert_eq!((word(blocks[1000] + 8), fixture.heap.reservation.freed_table.late()), (0, 1));
     fixture.audit();

@@ -127,7 +127,11 @@ impl Program {
                 self.roots[at] = 0;
             }
             8 => {
-                let (Some((block, bytes)), wanted) = (self.any(), self.size()) else { return };
+                let (Some((block, bytes)), mut wanted) = (self.any(), self.size()) else { return };
+                if bytes > SMALL_MAX {
+                    // Mostly where it is.
+                    wanted = SMALL_MAX + 1 + self.random.below(60_000);
+                }
                 let at = NonNull::new(block as *mut u8).expect("an address");
                 // SAFETY: the program has the block, and uses the one that is returned.
                 let new = unsafe { self.fixture.heap.reallocate(self.fixture.cache(cache), at, wanted) };
@@ -136,9 +140,8 @@ impl Program {
                 if new == block {
                     self.live.insert(block, wanted);
                     self.most.insert(block, self.most[&block].max(wanted));
-                    (bytes..wanted)
-                        .filter(|at| at.is_multiple_of(8) && at + 8 <= wanted)
-                        .for_each(|at| set_word(new + at, 0));
+                    // The word that was cut, too: what a former owner left there was not the program's.
+                    (bytes / 8..wanted / 8).for_each(|at| set_word(new + at * 8, 0));
                 } else {
                     self.freed.insert(block, self.most[&block]);
                     self.allocated(new, wanted);
