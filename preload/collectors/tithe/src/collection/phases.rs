@@ -54,8 +54,8 @@ impl Heap {
         }
         // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare` has
         // returned `markers`.
-        let marked = gathered
-            .and_then(|()| unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) });
+        let marked =
+            gathered.and_then(|()| unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) });
         let marked = match marked {
             Ok(marked) => marked,
             Err(error) => {
