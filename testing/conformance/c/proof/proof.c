@@ -306,7 +306,9 @@ APART void check_gone(struct kept *kept, uint32_t spared) {
         note("%s: %u of %u blocks are kept", kept->where, left, kept->count);
         return;
     }
-    CHECK(left <= spared, "%s: %u of %u blocks are kept although no word holds them", kept->where, left,
+    /* All these blocks are free in mode guard: what a stack in a mapping has left below its frames holds some. */
+    uint32_t most = mode() == GUARD && spared < kept->count / 16 ? kept->count / 16 : spared;
+    CHECK(left <= most, "%s: %u of %u blocks are kept although no word holds them", kept->where, left,
           kept->count);
 }
 
