@@ -221,8 +221,8 @@ impl<'a> Pages<'a> {
                 done => break done?,
             }
         };
-        let end = request.walk_end as usize;
-        assert_internal!(end <= pages.end, "the kernel's scan ends in the range that was requested");
+        // A huge page in which the range ends may be walked as a whole.
+        let end = pages.end.min(request.walk_end as usize);
         if end <= pages.start {
             return Err(Error(libc::EIO));
         }

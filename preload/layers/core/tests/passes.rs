@@ -66,14 +66,27 @@ impl Heap {
         unsafe { (at as *mut usize).write_unaligned(address) };
     }
 
+    /// What is read: blocks that are not freed. Neighbours are read as one range with the up to 16 bytes between them, also
+    /// where a small freed block is there.
+    fn runs(&self) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (start, (bytes, _)) in self.blocks.iter().filter(|(_, (_, freed))| !freed) {
+            match runs.last_mut() {
+                Some(run) if start - run.end <= 16 => run.end = start + bytes,
+                _ => runs.push(*start..start + bytes),
+            }
+        }
+        runs
+    }
+
     /// What words lead to, by the model.
     fn kept(&self) -> BTreeMap<usize, usize> {
         let words = |start: usize, bytes: usize| {
             // SAFETY: within a block, which is the test's own memory.
             (start..=start + bytes - 8).step_by(4).map(|at| unsafe { (at as *const usize).read_unaligned() })
         };
-        let live = self.blocks.iter().filter(|(_, (_, freed))| !freed);
-        let mut open: Vec<usize> = live.flat_map(|(start, (bytes, _))| words(*start, *bytes)).collect();
+        let mut open: Vec<usize> =
+            self.runs().into_iter().flat_map(|run| words(run.start, run.len())).collect();
         open.extend(&self.roots);
         let mut kept = BTreeMap::new();
         while let Some(address) = open.pop() {
