@@ -13,9 +13,24 @@ mod table;
 mod targets;
 mod threads;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use heaptoll_catalog::Size;
 
+use self::document::Outputs;
+use self::measured::Source;
 use crate::Error;
+
+/// The command line of a section whose programs run once more than for the table.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Size of the programs' inputs, the table's
+    #[arg(long, value_name = "SIZE", default_value = "demo")]
+    size: Size,
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    outputs: Outputs,
+}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -25,9 +40,9 @@ pub enum Command {
     /// CPU against memory over heap sizes, ours and Boehm's: means, and a verdict a program
     Curve(curve::Options),
     /// Where the CPU of each program goes, by samples of perf
-    Ledger(ledger::Options),
+    Ledger(Options),
     /// The guard and others that hold freed memory back, next to its targets: writes docs/results/guard.md
-    Guard(guard::Options),
+    Guard(Options),
     /// Throughput of one thread and of two
     Threads(threads::Options),
     /// How fast live small objects are marked: Tithe and the sweep layer over other managers

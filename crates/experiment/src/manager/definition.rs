@@ -125,8 +125,8 @@ pub fn collects(stack: &str) -> bool {
 /// Collectors that reclaim nothing where the program frees, by their names in rows.
 pub(super) const IGNORING_FREES: [&str; 5] = ["tithe-collect", "bdw-nofree", "bw16", "bw26", "treadmill"];
 
-/// Whether a stack of this name ignores frees and reclaims by collections alone, where the name shows it. Of
-/// all options one matters: that by which a layer that collects obeys frees.
+/// Whether a stack of this name ignores frees and reclaims by collections alone, where the name shows it. One
+/// option matters: the one that has a collecting layer obey frees.
 pub fn ignores_frees(stack: &str) -> bool {
     let (layers, base) = parts(stack);
     let ignores = |layer: &Layer| layer.kind.collects && layer.setting("free") != Some("honour");

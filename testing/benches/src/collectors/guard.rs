@@ -9,8 +9,8 @@ use heaptoll_statistics::median;
 use heaptoll_stats_page::{StatsPage, WriterKind};
 use heaptoll_units::count;
 
-use super::document::Outputs;
-use super::measured::{Measured, Plan, Source};
+use super::Options;
+use super::measured::{Measured, Plan};
 use super::summary::Summary;
 use super::table::{NINE, means, programs};
 use super::targets::{Line, verdicts};
@@ -45,18 +45,6 @@ const PUBLISHED: [[&str; 3]; 2] = [
 
 /// Processes that the page of counts has slots for.
 const SLOTS: u32 = 64;
-
-/// The command line of `guard`.
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Size of the programs' inputs, the table's
-    #[arg(long, value_name = "SIZE", default_value = "demo")]
-    size: Size,
-    #[command(flatten)]
-    source: Source,
-    #[command(flatten)]
-    outputs: Outputs,
-}
 
 /// Runs it. False when a program failed under a manager.
 ///

@@ -7,11 +7,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use heaptoll_catalog::{Prepared, Size, fill_scratch};
+use heaptoll_catalog::{Prepared, fill_scratch};
 use heaptoll_report::format;
 
-use super::document::Outputs;
-use super::measured::Source;
+use super::Options;
 use super::summary::over;
 use super::table::PLAN;
 use super::targets::COLLECT;
@@ -29,18 +28,6 @@ const MARKING: [&str; 4] =
 /// The same of glibc's malloc, besides names that end with `free`: `freelocale` is another.
 const MALLOC: [&str; 8] =
     ["malloc", "_int_free", "calloc", "realloc", "memalign", "_chunk", "systrim", "tcache"];
-
-/// The command line of `ledger`.
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Size of the programs' inputs, the table's
-    #[arg(long, value_name = "SIZE", default_value = "demo")]
-    size: Size,
-    #[command(flatten)]
-    source: Source,
-    #[command(flatten)]
-    outputs: Outputs,
-}
 
 /// Runs it: the programs of the table, the dearest first.
 ///
