@@ -13,24 +13,9 @@ mod table;
 mod targets;
 mod threads;
 
-use clap::{Args, Subcommand};
-use heaptoll_catalog::Size;
+use clap::Subcommand;
 
-use self::document::Outputs;
-use self::measured::Source;
 use crate::Error;
-
-/// The command line of a section whose programs run once more than for the table.
-#[derive(Debug, Args)]
-pub struct Options {
-    /// Size of the programs' inputs, the table's
-    #[arg(long, value_name = "SIZE", default_value = "demo")]
-    size: Size,
-    #[command(flatten)]
-    source: Source,
-    #[command(flatten)]
-    outputs: Outputs,
-}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -40,9 +25,9 @@ pub enum Command {
     /// CPU against memory over heap sizes, ours and Boehm's: means, and a verdict a program
     Curve(curve::Options),
     /// Where the CPU of each program goes, by samples of perf
-    Ledger(Options),
+    Ledger(measured::SizedOptions),
     /// The guard and others that hold freed memory back, next to its targets: writes docs/results/guard.md
-    Guard(Options),
+    Guard(measured::SizedOptions),
     /// Throughput of one thread and of two
     Threads(threads::Options),
     /// How fast live small objects are marked: Tithe and the sweep layer over other managers

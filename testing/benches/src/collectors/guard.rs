@@ -9,8 +9,7 @@ use heaptoll_statistics::median;
 use heaptoll_stats_page::{StatsPage, WriterKind};
 use heaptoll_units::count;
 
-use super::Options;
-use super::measured::{Measured, Plan};
+use super::measured::{Measured, Plan, SizedOptions};
 use super::summary::Summary;
 use super::table::{NINE, means, programs};
 use super::targets::{Line, verdicts};
@@ -50,7 +49,7 @@ const SLOTS: u32 = 64;
 ///
 /// # Errors
 /// Nothing could be measured, a program of the set cannot be recorded, or the files cannot be written.
-pub fn run(options: &Options) -> Result<bool, Error> {
+pub fn run(options: &SizedOptions) -> Result<bool, Error> {
     let installation = Installation::find()?;
     let measured = options.source.measured(&PLAN)?;
     let [twenty, kin] = [installation.set("twenty")?, installation.set(KIN)?];

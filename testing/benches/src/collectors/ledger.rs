@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use heaptoll_catalog::{Prepared, fill_scratch};
 use heaptoll_report::format;
 
-use super::Options;
+use super::measured::SizedOptions;
 use super::summary::over;
 use super::table::PLAN;
 use super::targets::COLLECT;
@@ -33,7 +33,7 @@ const MALLOC: [&str; 8] =
 ///
 /// # Errors
 /// There is no table and no perf, or a program fails under it.
-pub fn run(options: &Options) -> Result<bool, Error> {
+pub fn run(options: &SizedOptions) -> Result<bool, Error> {
     let perf = Command::new("perf").arg("--version").output();
     perf.map_err(Error::system("there is no perf; install it with: apt-get install linux-perf"))?;
     let installation = Installation::find()?;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use heaptoll_catalog::Size;
 use heaptoll_command::labelled;
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{Comparison, Metric, Row};
@@ -13,6 +14,7 @@ use heaptoll_papers::stored;
 use heaptoll_report::json::ExperimentFile;
 use heaptoll_statistics::median;
 
+use super::document::Outputs;
 use crate::Error;
 use crate::installation::{Installation, dated_line, heaptoll, scratch};
 
@@ -28,6 +30,18 @@ pub struct Source {
     /// Other words for `heaptoll run` than those that the published page is made with, managers among them
     #[arg(last = true, value_name = "WORDS", conflicts_with = "from")]
     words: Vec<String>,
+}
+
+/// The command line of a section whose programs run once more than for the table.
+#[derive(Debug, clap::Args)]
+pub struct SizedOptions {
+    /// Size of the programs' inputs, the table's
+    #[arg(long, value_name = "SIZE", default_value = "demo")]
+    pub size: Size,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub outputs: Outputs,
 }
 
 /// What is measured where no other words are given.
