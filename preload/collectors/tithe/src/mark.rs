@@ -191,21 +191,11 @@ impl Heap for Marks<'_> {
 
     unsafe fn scan_marked<const PARALLEL: bool>(marker: &mut heaptoll_marking::Marker<'_, Self, PARALLEL>) {
         let reservation = marker.heap.reservation;
-        let mut unit = 0;
-        while unit < reservation.units() {
-            let span_class = reservation.span_class(unit);
-            if span_class == FREE {
-                unit += 1;
-                continue;
-            }
-            let first = reservation.first(unit);
-            // SAFETY: the first unit of a span or block; all other threads are stopped.
-            let (units, span) = unsafe { ((*reservation.span(first)).units, reservation.span(first)) };
-            assert_internal!(first as usize == unit && units > 0, "spans and large blocks follow each other");
-            unit = first as usize + units as usize;
-            // SAFETY: as above.
+        reservation.each_span(|first, span| {
+            let span_class = reservation.span_class(first as usize);
+            // SAFETY: the descriptor of a span or large block; all other threads are stopped.
             if is_atomic(span_class) || unsafe { is_dropped(reservation, first, &*span) } {
-                continue;
+                return;
             }
             let (blocks, size) = match CLASS.get(span_class as usize) {
                 Some(class) => (class.blocks as usize, class.size as usize),
@@ -222,7 +212,7 @@ impl Heap for Marks<'_> {
                     };
                 }
             }
-        }
+        });
     }
 }
 

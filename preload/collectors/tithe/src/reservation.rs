@@ -96,7 +96,7 @@ impl Memory {
         self.tables().map(Region::mapped_bytes).iter().sum()
     }
 
-    /// Whether heap and tables are mapped for so many units, whose rows of freed blocks have so many bytes.
+    /// Whether heap and tables are mapped for this number of units, whose rows of freed blocks have `freed_bytes`.
     fn has_rows_for(&self, units: usize, freed_bytes: usize) -> bool {
         let length = |region: &Region| region.end() - region.start();
         length(&self.heap) >= units << UNIT_SHIFT
@@ -325,6 +325,26 @@ impl HeapReservation {
         assert_internal!((unit as usize) < self.units(), "a unit with a descriptor is one of the heap");
         // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.spans().add(unit as usize) }
+    }
+
+    /// Visits all spans and large blocks: the first unit and the descriptor of each. The caller holds their locks, or has the
+    /// world stopped.
+    pub fn each_span(&self, mut visit: impl FnMut(UnitIndex, *mut Span)) {
+        let mut unit = 0;
+        while unit < self.units() {
+            if self.span_class(unit) == FREE {
+                unit += 1;
+                continue;
+            }
+            let first = self.first(unit);
+            let span = self.span(first);
+            // SAFETY: the first unit of a span or large block, which the caller keeps as it is.
+            let units = unsafe { (*span).units as usize };
+            assert_internal!(first as usize == unit && units > 0, "spans and large blocks follow each other");
+            visit(first, span);
+            unit += units;
+        }
+        assert_internal!(unit == self.units(), "spans and large blocks end in the heap");
     }
 
     /// Address of a unit.

@@ -9,7 +9,7 @@ use heaptoll_roots::{StopError, StoppedWorld, World};
 use heaptoll_runtime::Region;
 
 use crate::ages::words_of;
-use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT_SHIFT};
+use crate::class::{CLASS, SPAN_CLASSES, UNIT_SHIFT};
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::span::{Span, UnitIndex};
@@ -110,20 +110,8 @@ impl Heap {
 
     /// Visits the descriptors of all spans and large blocks. All locks are held.
     pub(crate) fn each_span(&self, visit: &mut dyn FnMut(UnitIndex, &mut Span)) {
-        let mut unit = 0;
-        while unit < self.reservation.units() {
-            if self.reservation.span_class(unit) == FREE {
-                unit += 1;
-                continue;
-            }
-            let first = self.reservation.first(unit);
-            // SAFETY: the first unit of a span or large block; all locks are held.
-            let span = unsafe { &mut *self.reservation.span(first) };
-            let units = span.units;
-            visit(first, span);
-            unit += units as usize;
-        }
-        assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
+        // SAFETY: the descriptor of a span or large block; all locks are held.
+        self.reservation.each_span(|first, span| visit(first, unsafe { &mut *span }));
     }
 
     /// Clears the marks of places where no block is taken; returns the bytes of the blocks that are marked. All locks are

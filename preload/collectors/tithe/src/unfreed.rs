@@ -9,7 +9,7 @@ use heaptoll_marking::Grey;
 use heaptoll_roots::StoppedWorld;
 
 use crate::ages::words_of;
-use crate::class::{FREE, is_atomic};
+use crate::class::is_atomic;
 use crate::freed::Freed;
 use crate::mark::Marker;
 use crate::span::Span;
@@ -24,18 +24,12 @@ pub fn read_unfreed<const PARALLEL: bool>(
     stopped: Option<&StoppedWorld<'static>>,
 ) -> usize {
     let reservation = marker.heap.reservation();
-    let (mut unit, mut bytes, mut waiting) = (0, 0, 0);
-    while unit < reservation.units() {
-        let span_class = reservation.span_class(unit);
-        if span_class == FREE {
-            unit += 1;
-            continue;
-        }
-        let first = reservation.first(unit);
-        // SAFETY: the first unit of a span or large block; the world is stopped.
-        let span = unsafe { &*reservation.span(first) };
-        unit = first as usize + span.units as usize;
-        let Some(freed) = reservation.freed(first).filter(|_| !is_atomic(span_class)) else { continue };
+    let (mut bytes, mut waiting) = (0, 0);
+    reservation.each_span(|first, span| {
+        // SAFETY: the descriptor of a span or large block; the world is stopped.
+        let span = unsafe { &*span };
+        let freed = reservation.freed(first).filter(|_| !is_atomic(span.span_class));
+        let Some(freed) = freed else { return };
         let size = span.block_bytes();
         each_run(span, freed, &mut |blocks| {
             let start = reservation.address(first) + blocks.start * size;
@@ -55,7 +49,7 @@ pub fn read_unfreed<const PARALLEL: bool>(
                 marker.drain();
             }
         });
-    }
+    });
     marker.drain();
     bytes
 }

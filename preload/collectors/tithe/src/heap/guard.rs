@@ -119,7 +119,7 @@ impl Heap {
         }
     }
 
-    /// Finds whether a large block of so many units was written after its free, and clears it then. Only pages that are
+    /// Finds whether a large block of `count` units was written after its free, and clears it then. Only pages that are
     /// resident are read: others would be brought.
     pub(super) fn clear_written_large(&self, first: UnitIndex, count: u32) {
         let (start, table) = (self.reservation.address(first), &self.reservation.freed_table);
@@ -249,21 +249,13 @@ impl Heap {
         if !self.reservation.enable_freed(&mut guards.units.memory) {
             return false;
         }
-        let mut unit = 0;
-        while unit < self.reservation.units() {
-            let span_class = self.reservation.span_class(unit);
-            if span_class == FREE {
-                unit += 1;
-                continue;
-            }
-            let first = self.reservation.first(unit);
-            // SAFETY: the first unit of a span or large block; all locks are held.
-            let span = unsafe { &*self.reservation.span(first) };
-            unit = first as usize + span.units as usize;
-            if is_small(span_class) {
+        self.reservation.each_span(|first, span| {
+            // SAFETY: the descriptor of a span or large block; all locks are held.
+            let span = unsafe { &*span };
+            if is_small(span.span_class) {
                 self.begin_freed(first, span);
             }
-        }
+        });
         true
     }
 

@@ -111,18 +111,11 @@ impl Graph {
     }
 
     fn take_marks(&self) -> BTreeSet<usize> {
-        let (reservation, mut marks, mut unit) = (&self.heap.reservation, BTreeSet::new(), 0);
-        while unit < reservation.units() {
-            let span_class = reservation.span_class(unit);
-            if span_class == FREE {
-                unit += 1;
-                continue;
-            }
-            let first = reservation.first(unit);
-            // SAFETY: the first unit of a span or large block; only this test uses the heap.
-            let span = unsafe { &mut *reservation.span(first) };
-            let (blocks, size) =
-                CLASS.get(span_class as usize).map_or((1, 0), |class| (class.blocks, class.size as usize));
+        let (reservation, mut marks) = (&self.heap.reservation, BTreeSet::new());
+        self.heap.each_span(&mut |first, span| {
+            let (blocks, size) = CLASS
+                .get(span.span_class as usize)
+                .map_or((1, 0), |class| (class.blocks, class.size as usize));
             for block in 0..blocks.into() {
                 if span.is_marked(block) {
                     marks.insert(reservation.address(first) + block * size);
@@ -131,8 +124,7 @@ impl Graph {
             for bits in &mut span.bits[..usize::from(blocks).div_ceil(64)] {
                 bits.marked.store(0, Ordering::Relaxed);
             }
-            unit += span.units as usize;
-        }
+        });
         marks
     }
 

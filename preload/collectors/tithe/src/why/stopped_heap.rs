@@ -11,7 +11,7 @@ use heaptoll_runtime::{PAGE, Region, SignalMaskGuard};
 use super::mappings::{self, Mapping};
 use super::tracer::{Block, Entry, Source, Tracer, block_at};
 use crate::added::AddedRoots;
-use crate::class::{CLASS, FREE};
+use crate::ages::words_of;
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::readable::readable;
@@ -59,20 +59,11 @@ pub enum Query {
 
 /// How many blocks are allocated or in caches.
 fn taken(heap: &Heap) -> usize {
-    let reservation = &heap.reservation;
-    let (mut unit, mut taken) = (0, 0);
-    while unit < reservation.units() {
-        let span_class = reservation.span_class(unit);
-        if span_class == FREE {
-            unit += 1;
-            continue;
-        }
-        // SAFETY: the first unit of a span or large block of the heap, whose locks are held.
-        let span = unsafe { &*reservation.span(reservation.first(unit)) };
-        let words = CLASS.get(span_class as usize).map_or(1, |class| usize::from(class.blocks).div_ceil(64));
-        taken += span.bits[..words].iter().map(|bits| bits.taken.count_ones() as usize).sum::<usize>();
-        unit += span.units as usize;
-    }
+    let mut taken = 0;
+    heap.each_span(&mut |_, span| {
+        let bits = &span.bits[..words_of(span.span_class)];
+        taken += bits.iter().map(|bits| bits.taken.count_ones() as usize).sum::<usize>();
+    });
     taken
 }
 
