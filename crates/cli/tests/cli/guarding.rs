@@ -2,10 +2,9 @@
 //! place of the word, the threads, the forks and the settings. The layer's object is preloaded as by the tool.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::fixture::{CommandOutput, Fixture, rows_of};
-use crate::sweeping::{layered, managers};
+use crate::sweeping::{SCRIPT, SHELL, layered, managers, printed_by_perl};
 
 /// Runs a program under the layer.
 pub fn guarded(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> CommandOutput {
@@ -433,14 +432,11 @@ fn settings_that_are_not_possible_are_refused_with_what_is() {
 
 #[test]
 fn real_programs_print_what_they_always_print() {
+    let plain = printed_by_perl();
     for manager in three_managers() {
-        let script = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
-                      print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";
-        let plain = Command::new("perl").args(["-e", script]).output().expect("perl");
-        let output = guarded("perl", &["-e", script], "headroom=1", manager.as_deref()).exits(0);
-        assert_eq!((output.out.as_bytes(), output.err.as_str()), (&*plain.stdout, ""), "{manager:?}");
-        let shell = "ls / | sort | wc -l; (cd /; ls) | wc -l";
-        let output = guarded("sh", &["-c", shell], "waiting=4K", manager.as_deref()).exits(0);
+        let output = guarded("perl", &["-e", SCRIPT], "headroom=1", manager.as_deref()).exits(0);
+        assert_eq!((output.out.as_str(), output.err.as_str()), (&*plain, ""), "{manager:?}");
+        let output = guarded("sh", &["-c", SHELL], "waiting=4K", manager.as_deref()).exits(0);
         assert_eq!(output.err, "", "{manager:?}");
     }
 }

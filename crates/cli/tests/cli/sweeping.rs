@@ -308,16 +308,24 @@ fn settings_that_are_not_possible_are_refused_with_what_is() {
     }
 }
 
+/// A script of perl that frees as it goes, and lines of a shell that fork.
+pub const SCRIPT: &str = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
+                          print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";
+pub const SHELL: &str = "ls / | sort | wc -l; (cd /; ls) | wc -l";
+
+/// What the script of perl prints.
+pub fn printed_by_perl() -> String {
+    let plain = Command::new("perl").args(["-e", SCRIPT]).output().expect("perl");
+    String::from_utf8(plain.stdout).expect("the script prints digits")
+}
+
 #[test]
 fn real_programs_print_what_they_always_print() {
-    let script = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
-                  print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";
-    let plain = Command::new("perl").args(["-e", script]).output().expect("perl");
+    let plain = printed_by_perl();
     for manager in managers() {
-        let output = swept("perl", &["-e", script], "every=64K", manager.as_deref()).exits(0);
-        assert_eq!(output.out.as_bytes(), plain.stdout, "{manager:?}");
-        let output =
-            swept("sh", &["-c", "ls / | sort | wc -l; (cd /; ls) | wc -l"], "every=4K", manager.as_deref());
+        let output = swept("perl", &["-e", SCRIPT], "every=64K", manager.as_deref()).exits(0);
+        assert_eq!(output.out, plain, "{manager:?}");
+        let output = swept("sh", &["-c", SHELL], "every=4K", manager.as_deref());
         assert_eq!(output.code, Some(0), "{manager:?}: {}", output.err);
     }
 }
