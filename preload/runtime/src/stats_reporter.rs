@@ -204,8 +204,8 @@ impl StatsReporter {
         self.event(COLLECTION_END, collected.number, collected.live_bytes as u64);
     }
 
-    /// Freed blocks that waited for a collection, of which it keeps `kept` bytes; so many that it kept were released since the
-    /// start, and so many written after their free.
+    /// Bytes of freed blocks that waited for a collection, and those that it keeps. Since the start: how often kept blocks
+    /// were released, and how many blocks were written after their free.
     pub fn held(&self, waiting: usize, kept: usize, released: u64, written: u64) {
         let slot = self.slot();
         slot.held_bytes.store(kept as u64, Ordering::Relaxed);

@@ -86,7 +86,7 @@ pub fn text(path: &Path) -> String {
 /// they may have taken an hour.
 pub fn with_files(extent: &Extent, mut words: Vec<String>, json: &Path, rows: &Path) -> Vec<String> {
     forget(json);
-    // A journal without its file would be taken for that of the next.
+    // The next database would take a journal that is left alone for its own.
     for end in ["", "-journal"] {
         let name = |before: &str| {
             let name = rows.file_name().unwrap_or_default().to_string_lossy();

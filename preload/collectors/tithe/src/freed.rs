@@ -74,7 +74,7 @@ pub struct FreedTable {
     shift: AtomicU32,
     /// Freed blocks are cleared, so that they keep nothing.
     pub clears: AtomicBool,
-    /// Large ones become inaccessible, and so many are now.
+    /// Whether large ones become inaccessible, and how many are now.
     pub faults: AtomicBool,
     pub inaccessible: AtomicUsize,
     /// Blocks that were written after their free, and one of them that is not reported yet.
@@ -103,7 +103,7 @@ impl FreedTable {
         self.shift.store(releases.into(), Ordering::Relaxed);
     }
 
-    /// Bytes of the rows of so many units.
+    /// Bytes of the rows of this number of units.
     pub fn bytes(&self, units: usize) -> usize {
         (units << self.shift.load(Ordering::Relaxed)) * size_of::<Freed>()
     }

@@ -259,8 +259,8 @@ impl Generations {
         self.aged = true;
     }
 
-    /// After a young collection that has read so many bytes of `old` ones. The first write to a page, of `written` bytes of
-    /// pages, has taken as long as reading it does.
+    /// After a young collection that read `read` of `old` bytes in old blocks. `written` bytes of pages were written first
+    /// since the one before: such a write takes as long as reading the page.
     pub fn on_young(&mut self, old: usize, read: usize, written: usize) {
         self.aged = true;
         if read + written > old / 2 && old >= LIVE_MIN && !self.check {

@@ -52,7 +52,7 @@ pub struct Heap {
     /// Live bytes the last collection found, and bytes allocated less those freed since.
     pub(crate) live_after_gc: AtomicUsize,
     pub(crate) allocated_since_gc: AtomicIsize,
-    /// Several caches count small blocks ahead: each an equal share of so many bytes.
+    /// Bytes of small blocks that all caches together count ahead. Each cache has an equal share.
     pub(crate) counted_ahead: AtomicUsize,
     pub(crate) cache_count: AtomicUsize,
     /// A collection is due when `allocated_since_gc` reaches this, bytes.

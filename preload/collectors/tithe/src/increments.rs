@@ -1,4 +1,5 @@
-//! For `TITHE_PAUSE`, and for long full collections where there are generations: when a collection is incremental, and how much is done in each increment.
+//! When a collection is incremental, and how much is done in each increment: for `TITHE_PAUSE`, and for long full
+//! collections where there are generations.
 //!
 //! An incremental collection marks while the program runs on (mostly-parallel marking; Boehm, Demers and Shenker 1991), in
 //! increments during which all threads are stopped. Writes to the heap are recorded from its first increment on. A pass

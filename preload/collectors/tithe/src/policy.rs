@@ -24,9 +24,9 @@ pub const CHEAP: u64 = 8;
 /// Mode `collect`: the budget is so large that the cheapest collection so far takes this share of the time that the program
 /// needs to allocate it, percent.
 const FIXED_SHARE: u128 = 6;
-/// Mode `collect`: a heap grows if its live bytes grew by more than one part in so many, of them and of what was allocated.
+/// Mode `collect`: a heap grows if its live bytes grew by more than an eighth of them, and of what was allocated.
 const GROWING: usize = 8;
-/// Mode `collect`: the bound on what the cost of a collection demands grows with so many processors at most.
+/// Mode `collect`: the bound on what the cost of a collection demands grows up to this number of processors.
 const PROCESSORS_MAX: usize = 8;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;

@@ -1,4 +1,4 @@
-//! Defects of the program that a layer finds: a line of each on standard error, so many at most, and the end of the
+//! Defects of the program that a layer finds: a line of each on standard error, up to a bound, and the end of the
 //! process where the settings require it.
 
 use core::fmt::Write;

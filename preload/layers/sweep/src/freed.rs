@@ -25,7 +25,7 @@ pub fn take(block: *mut c_void) -> usize {
         report_wrong(start, "freed twice", "freed");
         return 0;
     };
-    // SAFETY: the table had the block, so that it is the manager's of so many bytes, and the program has freed it.
+    // SAFETY: the table had the block, so the manager gave it with `bytes`, and the program has freed it.
     unsafe { held::clear(start..start + bytes) };
     if FREED.insert(start, bytes).is_err() {
         // No memory to record that it waits: it stays for ever, as a block that is not freed.
@@ -63,7 +63,7 @@ pub fn check(start: usize, bytes: usize) -> bool {
     change.is_some()
 }
 
-/// A pass has found words that lead to freed blocks of so many bytes.
+/// A pass has found words that lead to freed blocks, of `kept` bytes.
 pub fn passed(kept: usize) {
     report_waiting();
     KEPT.store(kept, Relaxed);

@@ -200,7 +200,7 @@ APART void keep(struct kept *kept, const char *where, void *volatile *words, uin
 /* Bytes that are requested for each kept block at most. */
 #define SOUGHT ((size_t)16 << 20)
 
-/* Requests up to so many blocks of the sizes of kept ones: a bit for each kept one in whose place one lies. */
+/* Requests blocks of the sizes of kept ones, up to a number: a bit for each kept one in whose place one lies. */
 APART static uint64_t handed_out(const struct kept *kept, size_t requests) {
     uint64_t seen = 0;
     for (uint32_t wanted = 0; wanted < kept->count; wanted++) {

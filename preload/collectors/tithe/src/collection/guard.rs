@@ -12,8 +12,8 @@ use crate::progress::Guarded;
 use crate::span::{Bits, Span, UnitIndex};
 use crate::spans::clear_written;
 
-/// After so many collections a span whose blocks are all freed gives its memory back: most are used again before, and new
-/// pages cost more than the old ones.
+/// A span whose blocks are all freed gives its memory back at this collection that keeps it. Most are used again before, and
+/// new pages cost more than the old ones.
 const HELD_LONG: u8 = 2;
 
 impl Heap {

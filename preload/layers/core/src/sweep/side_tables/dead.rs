@@ -11,7 +11,7 @@ use super::chunk::{CELLS, Chunk, PAGE, PAGES};
 use super::directory::DirectoryEntry;
 use super::tables::Tables;
 
-/// Between two blocks that are read as one range lie so many bytes at most: a manager's header, on pages of theirs.
+/// Most bytes between two blocks that are read as one range: a manager's header, on pages of theirs.
 const GAP: usize = 2 * HALF;
 
 impl Tables {
